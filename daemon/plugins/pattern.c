@@ -19,6 +19,9 @@
 
 #define REPEAT_MAX 0x7fffu /* RE_DUP_MAX of glibc and grep */
 #define UNBOUNDED  UINT64_MAX
+/* A translation is at most so many times as long: a byte becomes two with a \ before it; of operators ?? grows most, to
+ * {0,1}. */
+#define GROWTH 3
 
 struct repeat {
     uint64_t min, max;
@@ -391,7 +394,7 @@ static int check_limits(struct parser *parser)
 
 static int init(struct pattern *pattern, const char *text, size_t size, bool fold, void (*parse_all)(struct parser *))
 {
-    _cleanup_(freep) char *out = malloc(2 * size + 1), *run = malloc(size + 1), *must = malloc(size + 1);
+    _cleanup_(freep) char *out = malloc(GROWTH * size + 1), *run = malloc(size + 1), *must = malloc(size + 1);
     _cleanup_(freep) struct frame *frames = calloc(MIN(size, PATTERN_DEPTH_MAX) + 1, sizeof(*frames));
     struct parser parser = {.p = text,
                             .end = text + size,

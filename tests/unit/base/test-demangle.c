@@ -12,6 +12,17 @@
 #include "tests/unit/suite.h"
 
 static struct demangle names;
+static bool had_library; /* a sanitizer brings it */
+
+static bool has_library(void)
+{
+    return dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+}
+
+static void setup(void)
+{
+    had_library = has_library();
+}
 
 static void teardown(void)
 {
@@ -70,14 +81,14 @@ START_TEST(no_process_begins_where_there_is_no_name)
     demangle_run(&names);
     ck_assert(!demangle_has(&names));
     ck_assert_ptr_null(names.texts);
-    ck_assert_ptr_null(dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD));
+    ck_assert(has_library() == had_library);
 }
 END_TEST
 
 START_TEST(this_process_does_not_load_the_library)
 {
     is_shown("_Z3foov", "foo()");
-    ck_assert_ptr_null(dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD));
+    ck_assert(has_library() == had_library);
 }
 END_TEST
 
@@ -196,7 +207,7 @@ int main(void)
     Suite *suite = suite_create("demangle");
     TCase *tcase = tcase_create("all");
 
-    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, names_are_shown_as_people_write_them);
     tcase_add_test(tcase, what_is_no_name_stays);

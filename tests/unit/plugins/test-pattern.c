@@ -174,6 +174,21 @@ START_TEST(repeats_in_repeats_are_limited)
 }
 END_TEST
 
+/* Each piece becomes \}{0,1}, which is more than twice as long. */
+START_TEST(the_longest_translation_has_room)
+{
+    enum { PIECES = 1000 };
+    char text[3 * PIECES + 1] = "";
+    struct pattern pattern;
+
+    for (unsigned i = 0; i < PIECES; i++)
+        memcpy(text + 3 * i, "}??", 4);
+    ck_assert_int_eq(pattern_init(&pattern, text, 3 * PIECES, false), 0);
+    ck_assert_uint_eq(strlen(pattern.source), 7 * PIECES);
+    pattern_deinit(&pattern);
+}
+END_TEST
+
 START_TEST(any_bytes_make_a_pattern_without_overrun)
 {
     static const char alphabet[] = "ab()[]{}*+?|^$\\.,1:-";
@@ -207,6 +222,7 @@ int main(void)
     tcase_add_test(tcase, depth_is_limited);
     tcase_add_test(tcase, what_repeats_add_is_limited);
     tcase_add_test(tcase, repeats_in_repeats_are_limited);
+    tcase_add_test(tcase, the_longest_translation_has_room);
     tcase_add_loop_test(tcase, any_bytes_make_a_pattern_without_overrun, 0, 4);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);

@@ -389,7 +389,14 @@ START_TEST(input_elsewhere_survives)
     ck_assert_uint_eq(round_trip(&m, 1, 0).job.placed, 7);
     m = (struct msg){.type = FRAME_FINISHED, .finished = {.placed = 8}};
     ck_assert_uint_eq(round_trip(&m, 1, 0).finished.placed, 8);
-    m = (struct msg){.type = FRAME_SUBMIT, .submit = {.plugin = span("p"), .input_from = INPUT_ARENA + 1}};
+    m = (struct msg){.type = FRAME_SUBMIT, .submit = {.plugin = span("p"), .input_from = INPUT_PIPE}};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).submit.input_from, INPUT_PIPE);
+    m.submit.input_size = 1; /* it has neither a size nor an offset */
+    ck_assert_uint_eq(encoded_size(&m), 0);
+    m.submit.input_size = 0;
+    m.submit.arena = 3;
+    ck_assert_uint_eq(encoded_size(&m), 0);
+    m = (struct msg){.type = FRAME_SUBMIT, .submit = {.plugin = span("p"), .input_from = INPUT_PIPE + 1}};
     ck_assert_uint_eq(encoded_size(&m), 0);
     m.submit = (struct msg_submit){.plugin = span("p"), .input_size = 1}; /* of nothing */
     ck_assert_uint_eq(encoded_size(&m), 0);
