@@ -32,16 +32,23 @@ struct worker {
 
 static struct worker workers[MANY];
 
+static void is_there(struct worker *w)
+{
+    atomic_store_explicit(&w->begun, true, memory_order_release);
+}
+
 /* Deep, so that a sample is large. */
 static __attribute__((noinline)) unsigned burn(struct worker *w, unsigned depth)
 {
     volatile unsigned n = 0;
 
-    if (depth > 0)
+    if (depth > 0) {
         n = burn(w, depth - 1);
-    else
+    } else {
+        is_there(w);
         while (!atomic_load_explicit(&w->stops, memory_order_relaxed))
             n++;
+    }
     return n + 1;
 }
 
@@ -56,8 +63,9 @@ static void *work(void *userdata)
         sigaddset(&set, SIGPROF);
         pthread_sigmask(SIG_BLOCK, &set, NULL);
     }
-    atomic_store_explicit(&w->begun, true, memory_order_release);
-    if (w->burns)
+    if (!w->burns)
+        is_there(w);
+    else
         (void)burn(w, PROFILE_FRAMES + 10);
     while (sem_wait(&w->ends) < 0)
         ; /* a signal came */
