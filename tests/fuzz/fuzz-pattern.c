@@ -57,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(r == 0 || r == PATTERN_E_CLASS || r == PATTERN_E_DEPTH || r == PATTERN_E_NESTED || r == PATTERN_E_LARGE);
     if (r)
         return 0;
+    FUZZ_CHECK(strlen(pattern.source) <= 3 * size); /* there is no more room for it */
     FUZZ_CHECK(pattern.must_size < size && strlen(pattern.must) == pattern.must_size);
     check_pattern(&pattern, flags);
     pattern_deinit(&pattern);
