@@ -19,7 +19,7 @@ struct work {
     struct shared shared;
     struct lanes lanes;
     struct slot slots[RING_SLOTS]; /* zero until first used, so that idle executors stay small */
-    _Atomic uint32_t n_used;       /* slots from this number on were never used. It only grows. [relaxed: it is a hint] */
+    _Atomic uint32_t n_used; /* slots from this number on were never used. It only grows. [relaxed: it is a hint] */
 };
 
 /* One executor a process: its memory is static. [main, before threads] */
