@@ -354,8 +354,10 @@ int wsd_client_gate_tag(struct wsd_client *client, enum wsd_gate_action action, 
     struct msg msg = {.type = FRAME_GATE,
                       .gate = {.action = action, .tag = {.data = tag, .size = strlen(tag)}, .limit = limit}};
     struct query query = {.each = FRAME_END, .end = FRAME_END};
-    int r = connection_wants(&client->connection, FEATURE_ORDER);
 
+    if (!codec_is_tag(tag, strlen(tag))) /* an empty one would stand for all jobs */
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "not the name of a tag");
+    int r = connection_wants(&client->connection, FEATURE_ORDER);
     return r < 0 ? r : query_run(client, &msg, &query);
 }
 

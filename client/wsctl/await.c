@@ -59,7 +59,8 @@ static void on_batch(const struct wsd_batch_info *info, void *userdata)
     progress_draw("await", info->done, info->total, info->failed);
 }
 
-/* 0: there is no such batch. Else its end was waited for, *ret_exit is its exit code, or it was said what is wrong. */
+/* 0: there is no such batch. Else its end was waited for, *ret_exit is its exit code, or it was said what is wrong. -1: a
+ * signal has ended the wait. */
 static int await_batch(const struct ctl *ctl, struct wsd_client *client, const char *text, int *ret_exit)
 {
     struct wsd_batch_info info = {.size = sizeof(info)};
@@ -81,7 +82,7 @@ static int await_batch(const struct ctl *ctl, struct wsd_client *client, const c
         ctl_error(info.exit, text, "%" PRIu64 " of %" PRIu64 " job%s did not succeed", info.failed, info.total,
                   plural(info.total));
     }
-    return 1;
+    return r == 0 && !info.ended ? -1 : 1;
 }
 
 int verb_await(struct ctl *ctl, int argc, char **argv)
@@ -103,11 +104,16 @@ int verb_await(struct ctl *ctl, int argc, char **argv)
     output_open(&batch.output, NULL, NULL);
     signals_init();
     progress_init(!ctl->no_progress && !ctl->quiet);
-    for (int i = optind; i < argc && r == 0; i++)
-        if (!await_batch(ctl, client, argv[i], &exit))
+    for (int i = optind; i < argc && r == 0; i++) {
+        int found = await_batch(ctl, client, argv[i], &exit);
+
+        if (found == 0)
             r = attach(&batch, argv[i], (uint64_t)i);
+        else if (found < 0)
+            r = CODE_CANCELLED;
         else if (exit && first == UINT64_MAX)
             batch.exit = exit, first = (uint64_t)i;
+    }
     batch.first_failed = first;
     if (r == 0)
         r = wait_all(&batch);

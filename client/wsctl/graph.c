@@ -18,6 +18,7 @@
 #include "base/code.h"
 #include "parse.h"
 #include "print.h"
+#include "stream.h"
 
 static int refuse_value(const char *path, const struct json_value *v, const char *what)
 {
@@ -215,7 +216,7 @@ static int set_node(const struct reading *r, struct graph_node *node, const stru
     if (error == 0)
         error = submit_take_environment(&node->options);
     node->options.name = node->name;
-    return error;
+    return error ? error : submit_options_check(&node->options);
 }
 
 /* --- names and order ---------------------------------------------------------------------------------------------- */
@@ -367,7 +368,7 @@ int graph_read(const char *path, struct graph *ret)
             buffer_commit(&file, (size_t)n);
     }
     if (n < 0)
-        r = ctl_error(fd < 0 ? CODE_NOT_FOUND : CODE_IO, path, "%s", strerror(errno));
+        r = ctl_error(fd < 0 ? open_exit(errno) : CODE_IO, path, "%s", strerror(errno));
     else if (buffer_size(&file) > GRAPH_FILE_MAX)
         r = ctl_error(CODE_USAGE, path, "larger than %u MiB", GRAPH_FILE_MAX >> 20);
     if (r == 0)

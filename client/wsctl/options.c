@@ -75,7 +75,11 @@ static int bad_option(const struct ctl *ctl, int c, char **argv, const char *let
     return ctl_error(CODE_USAGE, what, "no such option; see wsctl %s%s--help", verb, *verb ? " " : "");
 }
 
-int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit)
+#define TAKEN (-3) /* one that all verbs have */
+
+/* The next option, also one that all verbs have. */
+static int next_option(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own,
+                       int *ret_exit)
 {
     struct option all[OPTIONS_MAX] = {{0}};
     size_t n = 0;
@@ -87,55 +91,62 @@ int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, cons
     memcpy(all + n, common, sizeof(common));
     snprintf(short_options, sizeof(short_options), "%s:qhV%s", !ctl->verb || ctl->verb->in_order ? "+" : "", letters);
     opterr = 0;
-    for (;;) {
-        int c = getopt_long(argc, argv, short_options, all, NULL);
+    int c = getopt_long(argc, argv, short_options, all, NULL);
 
-        switch (c) {
-        case OPT_SOCKET:
-            ctl->socket = optarg;
-            break;
-        case OPT_HOST:
-            ctl->tls.host = optarg;
-            break;
-        case OPT_CERT:
-            ctl->tls.certificate = optarg;
-            break;
-        case OPT_KEY:
-            ctl->tls.key = optarg;
-            break;
-        case OPT_CA:
-            ctl->tls.ca = optarg;
-            break;
-        case OPT_JSON:
-            ctl->json = true;
-            break;
-        case 'q':
-        case OPT_QUIET:
-            ctl->quiet = true;
-            break;
-        case OPT_NO_PROGRESS:
-            ctl->no_progress = true;
-            break;
-        case 'h':
-        case OPT_HELP:
-            if (!ctl->verb)
-                return 'h';
-            ctl_help(ctl->verb);
-            *ret_exit = print_end();
-            return CTL_EXIT;
-        case 'V':
-        case OPT_VERSION:
-            printf("wsctl %s\n", WSD_VERSION);
-            *ret_exit = print_end();
-            return CTL_EXIT;
-        case '?':
-        case ':':
-            *ret_exit = bad_option(ctl, c, argv, short_options);
-            return CTL_EXIT;
-        default:
-            return c; /* -1 is CTL_END */
-        }
+    switch (c) {
+    case OPT_SOCKET:
+        ctl->socket = optarg;
+        return TAKEN;
+    case OPT_HOST:
+        ctl->tls.host = optarg;
+        return TAKEN;
+    case OPT_CERT:
+        ctl->tls.certificate = optarg;
+        return TAKEN;
+    case OPT_KEY:
+        ctl->tls.key = optarg;
+        return TAKEN;
+    case OPT_CA:
+        ctl->tls.ca = optarg;
+        return TAKEN;
+    case OPT_JSON:
+        ctl->json = true;
+        return TAKEN;
+    case 'q':
+    case OPT_QUIET:
+        ctl->quiet = true;
+        return TAKEN;
+    case OPT_NO_PROGRESS:
+        ctl->no_progress = true;
+        return TAKEN;
+    case 'h':
+    case OPT_HELP:
+        if (!ctl->verb)
+            return 'h';
+        ctl_help(ctl->verb);
+        *ret_exit = print_end();
+        return CTL_EXIT;
+    case 'V':
+    case OPT_VERSION:
+        printf("wsctl %s\n", WSD_VERSION);
+        *ret_exit = print_end();
+        return CTL_EXIT;
+    case '?':
+    case ':':
+        *ret_exit = bad_option(ctl, c, argv, short_options);
+        return CTL_EXIT;
+    default:
+        return c; /* -1 is CTL_END */
     }
+}
+
+int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit)
+{
+    int c;
+
+    while ((c = next_option(ctl, argc, argv, letters, own, ret_exit)) == TAKEN)
+        ;
+    return c;
 }
 
 static bool names(const char *arg, const struct option *o)
@@ -145,19 +156,30 @@ static bool names(const char *arg, const struct option *o)
     return strncmp(arg + 2, o->name, n) == 0 && (arg[2 + n] == 0 || arg[2 + n] == '=');
 }
 
-int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own,
-                      int *ret_exit)
+/* Whether the next argument is a long option of ours. */
+static bool is_ours(const char *arg, const struct option *own)
 {
-    const char *arg = optind < argc ? argv[optind] : "";
     bool ours = false;
 
     if (strncmp(arg, "--", 2) != 0)
-        return CTL_END;
+        return false;
     for (const struct option *o = own; o->name; o++)
         ours = ours || names(arg, o);
     for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
         ours = ours || (common[i].val < OPT_HELP && names(arg, &common[i]));
-    return ours ? ctl_getopt(ctl, argc, argv, letters, own, ret_exit) : CTL_END;
+    return ours;
+}
+
+int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own,
+                      int *ret_exit)
+{
+    while (optind < argc && is_ours(argv[optind], own)) {
+        int c = next_option(ctl, argc, argv, letters, own, ret_exit);
+
+        if (c != TAKEN)
+            return c;
+    }
+    return CTL_END;
 }
 
 int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int *ret_exit)

@@ -14,6 +14,7 @@
 #include "ctl.h"
 #include "json-write.h"
 #include "options.h"
+#include "parse.h"
 #include "print.h"
 #include "wsd/plugin.h"
 
@@ -138,16 +139,16 @@ static int release(struct ctl *ctl, const char *what)
 {
     struct wsd_client *client = NULL;
     _cleanup_(freep) char *plugin = strdup(what);
-    char *slash = plugin ? strrchr(plugin, '/') : NULL, *colon = plugin ? strchr(slash ? slash : plugin, ':') : NULL;
+    const char *function = NULL;
 
     if (!plugin)
         return ctl_error(CODE_IO, "plugin", "out of memory");
-    if (colon)
-        *colon++ = 0;
+    if (parse_plugin(plugin, &function) < 0)
+        return ctl_error(CODE_USAGE, what, "PLUGIN[:FUNCTION] is wanted");
     int r = ctl_connect(ctl, &client);
     if (r != 0)
         return r;
-    r = wsd_client_plugin_release(client, plugin, colon);
+    r = wsd_client_plugin_release(client, plugin, function);
     if (r < 0)
         r = ctl_client_error(client, what, plugin);
     wsd_client_free(client);

@@ -8,6 +8,7 @@
 #include "print.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -192,9 +193,17 @@ const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t
     return buffer;
 }
 
+/* Some file systems say only when a descriptor is closed that there was no room. */
+static bool is_stored(void)
+{
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+
+    return fd < 0 || close(fd) == 0 || errno == EINTR;
+}
+
 int print_end(void)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (fflush(stdout) == 0 && !ferror(stdout) && is_stored())
         return 0;
     return ctl_error(CODE_IO, "stdout", "%s", strerror(errno));
 }

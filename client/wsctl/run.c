@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include "print.h"
 #include "progress.h"
 #include "signals.h"
+#include "stream.h"
 #include "submit.h"
 
 struct run {
@@ -129,13 +131,13 @@ static bool may_go(const struct run *run, const struct graph_node *node, const s
 
 static int map_input(const char *path, void **ret, size_t *ret_size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), r = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), r = 0; /* a FIFO has no writer yet */
     struct stat st;
 
     *ret = NULL;
     *ret_size = 0;
     if (fd < 0 || fstat(fd, &st) < 0)
-        r = ctl_error(CODE_NOT_FOUND, path, "%s", strerror(errno));
+        r = ctl_error(open_exit(errno), path, "%s", strerror(errno));
     else if (!S_ISREG(st.st_mode))
         r = ctl_error(CODE_NOT_FOUND, path, "the input of a node is a regular file");
     else if (st.st_size > 0 && (*ret = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
@@ -159,8 +161,9 @@ static int submit_node(struct run *run, struct graph_node *node)
 
     if (!ids)
         return ctl_error(CODE_IO, node->name, "out of memory");
-    if (o->input && !item->input && map_input(o->input, &item->input, &item->input_size) != 0)
-        return CODE_NOT_FOUND;
+    int r = o->input && !item->input ? map_input(o->input, &item->input, &item->input_size) : 0;
+    if (r != 0)
+        return r;
     node->n_known = 0;
     for (size_t i = 0; i < node->n_edges; i++) {
         const struct graph_node *on = &run->graph.nodes[node->edges[i].node];
@@ -302,11 +305,24 @@ static int run_nodes(struct run *run)
     return r;
 }
 
+/* The output of each node is open until that node has ended. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int add_items(struct run *run)
 {
     char path[PATH_MAX];
     int r = 0;
 
+    if (run->output_dir)
+        raise_descriptors();
     for (size_t i = 0; i < run->graph.n_nodes && r == 0; i++) {
         struct graph_node *node = &run->graph.nodes[i];
 

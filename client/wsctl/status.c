@@ -20,7 +20,7 @@
 /* How its time was spent: a line of dots for waiting, and of bars for running. */
 static void show_timeline(const struct wsd_job_info *info)
 {
-    const double all = (double)(info->queued_usec + info->run_usec);
+    const double all = (double)info->queued_usec + (double)info->run_usec; /* as numbers, the sum may have no room */
     const int waited = (int)((double)info->queued_usec / all * TIMELINE + 0.5);
     char line[TIMELINE + 1];
 

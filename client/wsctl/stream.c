@@ -20,7 +20,7 @@
 
 #define READ_SIZE (256u * 1024u)
 
-static int open_exit(int error)
+int open_exit(int error)
 {
     return error == ENOENT || error == ENOTDIR ? CODE_NOT_FOUND
            : error == EACCES || error == EPERM ? CODE_DENIED

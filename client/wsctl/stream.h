@@ -40,6 +40,9 @@ int output_write(struct output *output, const void *data, size_t size);
  * 0 or CODE_IO, said. */
 int output_close(struct output *output, bool complete);
 
+/* The exit code where a file that is named cannot be opened. */
+int open_exit(int error);
+
 /* --- in ------------------------------------------------------------------------------------------------------------
  */
 

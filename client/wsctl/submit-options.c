@@ -109,7 +109,7 @@ static int set_input(struct submit_options *o, const char *text)
 
 static int set_output(struct submit_options *o, const char *text)
 {
-    o->output = text;
+    o->output = strcmp(text, "-") == 0 ? NULL : text; /* stdout, as without it */
     return 0;
 }
 

@@ -430,7 +430,9 @@ static int end_trace(struct submit *submit, int r)
     if (!submit->trace)
         return r;
     mark(submit, MARK_WRITTEN);
-    if (submit->accepted && submit->done) {
+    if (submit->lost_usec) { /* the trace is one of the connection */
+        ended = ctl_error(CODE_IO, "trace", "the connection to wsd has ended meanwhile: nothing of it is kept");
+    } else if (submit->accepted && submit->done) {
         struct trace_client spans = client_spans(submit);
 
         trace_file_only(submit->trace, &submit->id);

@@ -420,7 +420,7 @@ int trace_file_take(struct trace_file *f, struct wsd_client *wsd, const struct t
 
 static void say_result(const struct trace_file *f)
 {
-    if (f->ctl->quiet || f->stream == stdout || f->filter.on)
+    if (f->ctl->quiet || f->ctl->json || f->stream == stdout || f->otlp == stdout || f->filter.on)
         return;
     if (f->n_executors == 0)
         print_line("%s: no executor ran, so there are no events", f->path);

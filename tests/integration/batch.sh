@@ -116,6 +116,18 @@ cancelled_by_its_id() {
     ID=$(seq 600001 600050 | wsctl map --detach sleep:sleep) &&
     same "cancelled 50 jobs" "$(wsctl cancel --batch "$ID")" && expect_exit 130 wsctl await "$ID"
 }
+heeds_term() { # PID
+  local caught
+  caught=$(sed -n 's/^SigCgt:\t//p' "/proc/$1/status") && [ -n "$caught" ] && ((0x$caught >> 14 & 1))
+}
+awaited_no_more() { # a signal ends the wait for all that are named
+  local first
+  first=$(seq 600001 600003 | wsctl map --detach sleep:sleep) && ID=$(seq 600001 600003 | wsctl map --detach sleep:sleep) || return 1
+  background wsctl await "$first" "$ID"
+  wait_until heeds_term "$BACKGROUND_PID" && kill -TERM "$BACKGROUND_PID" || return 1
+  wait_for_exit "$BACKGROUND_PID"
+  [ $? = 130 ] && wsctl cancel "$first" && wsctl cancel "$ID"
+}
 cancelled_while_mapped() {
   background wsctl map sleep:sleep ::: {600001..600020} 2>"$WORK/err"
   wait_until sh -c "wsctl --json list --state running | grep -q batch" || return 1
@@ -138,6 +150,7 @@ check "wsctl map: in order, and each item says its batch" in_order
 check "a failure stops the rest, --keep-going does not" stops
 check "map --detach gives an id: status, list, await" by_its_id
 check "a batch is cancelled by its id" cancelled_by_its_id
+check "wsctl await of several ends with a signal" awaited_no_more
 check "so it is while wsctl map waits for it" cancelled_while_mapped
 check "ids that are no batch" no_such_one
 check "map --durable" mapped_right 20 wsctl map --durable echo

@@ -61,6 +61,22 @@ failures() { # what follows is not run and does not count; with --keep-going wha
   write '{"nodes":[{"name":"long","plugin":"sleep:sleep","args":["600000"]},{"name":"fails","plugin":"echo:status","args":["7"]}]}'
   expect_exit 7 run 2>"$WORK/err" && expect_exit 66 wsctl run "$WORK/none" 2>"$WORK/err"
 }
+odd_inputs() { # no wait for who never writes, and the exit codes of any other file
+  mkfifo "$WORK/fifo"
+  write '{"nodes":[{"name":"a","plugin":"echo","input":"'"$WORK/fifo"'"}]}'
+  expect_exit 66 run 2>"$WORK/err" && grep -q "regular file" "$WORK/err" || return 1
+  write '{"nodes":[{"name":"a","plugin":"echo","input":"'"$WORK/none"'"}]}'
+  expect_exit 66 run 2>"$WORK/err" || return 1
+  [ "$(id -u)" = 0 ] && return 0 # may read all
+  touch "$WORK/secret" && chmod 0 "$WORK/secret" && expect_exit 77 wsctl run "$WORK/secret" 2>"$WORK/err" || return 1
+  write '{"nodes":[{"name":"a","plugin":"echo","input":"'"$WORK/secret"'"}]}'
+  expect_exit 77 run 2>"$WORK/err"
+}
+many_outputs() { # more than the soft limit of descriptors has room for
+  python3 -c 'import json
+print(json.dumps({"nodes": [{"name": "n%d" % i, "plugin": "echo", "args": ["%d" % i]} for i in range(100)]}))' >"$WORK/graph.json"
+  (ulimit -S -n 64 && wsctl run --output-dir "$WORK/outputs" "$WORK/graph.json") && [ "$(cat "$WORK"/outputs/n* | wc -l)" = 100 ]
+}
 late() { # predecessors that end while a node is on its way: again and again, since it is a matter of luck
   write '{"nodes":[{"name":"a","plugin":"echo"},{"name":"b","plugin":"echo","after":["a"]},{"name":"c","plugin":"echo","after":["a","b"]}]}'
   for ((i = 0; i < 100; i++)); do
@@ -132,6 +148,8 @@ check "each after those that it names, outputs in the file's order" in_order
 check "the manual's example" example
 check "chains, fans, and nodes alone" shapes
 check "options, inputs and outputs" options
+check "inputs that are none" odd_inputs
+check "outputs of more nodes than there are descriptors" many_outputs
 check "failures" failures
 check "who ends while another is on its way" late
 check "Ctrl-C takes all of it" interrupted

@@ -57,11 +57,26 @@ json_behind() { # the same objects as with --json before
 }
 still_the_jobs() { # what is behind a plugin is its own
   expect_output --help wsctl submit echo --help && expect_output $'-q\n--json=x' wsctl submit echo -q --json=x &&
-    expect_output $'-h\nx' wsctl map echo -h ::: x && expect_output --json wsctl submit -- echo --json
+    expect_output $'-h\nx' wsctl map echo -h ::: x && expect_output --json wsctl submit -- echo --json || return 1
+  # options of ours behind the plugin end where the job's arguments begin
+  echo precious >"$WORK/precious"
+  expect_output $'-o\nx' wsctl submit echo --quiet -o x &&
+    expect_output $'-i\n--quiet' wsctl submit echo --no-progress --quiet -i --quiet &&
+    expect_output $'--unknown' wsctl submit echo --quiet --timeout 1min --unknown && [ "$(cat "$WORK/precious")" = precious ]
+}
+stdout_named() { # by a hyphen: as without it
+  expect_output 55 wsctl submit --output - fib 10 && wsctl submit --json --output - fib 10 | grep -q '"output":"NTUK"' &&
+    wsctl submit --json --local --plugin-dir "$PLUGINS" --output - fib 10 | grep -q '"output":"NTUK"'
+}
+nothing_named() { # an empty variable is no wider choice
+  refused_briefly 64 "tag" wsctl pause --tag '' && refused_briefly 64 "tag" wsctl resume --tag '' &&
+    refused_briefly 64 "PLUGIN" wsctl plugin release fib: && refused_briefly 64 PLUGIN wsctl pause fib:
 }
 check "--help behind each verb and sub-verb" all_help
 check "--json behind verbs and sub-verbs" json_behind
 check "but not what is a job's own" still_the_jobs
+check "--output -" stdout_named
+check "an empty tag or function is refused" nothing_named
 
 # --- numbers --------------------------------------------------------------------------------------------------------------
 
