@@ -31,17 +31,18 @@ struct line *lines_new(size_t n)
     return lines;
 }
 
-void lines_find(const char *data, size_t size, struct line *ret_lines)
+bool lines_find(const char *data, size_t size, struct line *ret_lines, size_t n)
 {
     const char *end = data + size;
 
-    while (data < end) {
+    for (; data < end && n > 0; n--) {
         const char *newline = memchr(data, '\n', (size_t)(end - data));
-        size_t n = (size_t)((newline ? newline : end) - data);
+        size_t length = (size_t)((newline ? newline : end) - data);
 
-        *ret_lines++ = (struct line){.data = data, .size = n, .key = line_key(data, n)};
-        data += n + 1;
+        *ret_lines++ = (struct line){.data = data, .size = length, .key = line_key(data, length)};
+        data += length + 1;
     }
+    return n == 0 && data >= end;
 }
 
 static void merge_here(const struct line *a, size_t n_a, const struct line *b, size_t n_b, struct line *out)

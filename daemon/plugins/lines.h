@@ -53,8 +53,8 @@ static inline uint64_t line_key(const char *data, size_t size)
 /* Room for n lines, which the caller frees; NULL: out of memory. */
 struct line *lines_new(size_t n);
 
-/* Fills lines_count() entries. */
-void lines_find(const char *data, size_t size, struct line *ret_lines);
+/* Fills lines_count() entries. Returns false where there are not so many any longer: text that others may write to. */
+bool lines_find(const char *data, size_t size, struct line *ret_lines, size_t n);
 
 /* Sorts by forking; spare has room for as many. False where the job was cancelled on the way. */
 bool lines_sort(struct wsd_worker *self, struct wsd_job *job, struct line *lines, struct line *spare, size_t n);

@@ -265,8 +265,10 @@ static int regex_find(const struct matcher *matcher, regex_t *pattern, const cha
     pattern->regs_allocated = REGS_UNALLOCATED;
     r = matcher->words ? regex_word(matcher, pattern, line, size, from, &registers, ret_place)
                        : regex_place(pattern, line, size, from, &registers, ret_place);
-    free(registers.start);
-    free(registers.end);
+    if (registers.num_regs) { /* else glibc was out of memory, and has freed what it had */
+        free(registers.start);
+        free(registers.end);
+    }
     return r;
 }
 

@@ -236,6 +236,10 @@ static void segment_search(struct reading *reading, size_t i)
         return;
     segment->first = begin + (size_t)(newline - data) + 1;
     newline = memrchr(data, '\n', (size_t)segment->size);
+    if (!newline) { /* others write to the file */
+        segment->first = 0;
+        return;
+    }
     segment->last = begin + (size_t)(newline - data) + 1;
     segment->piece = (struct piece){
         .data = window->data, .begin = segment->first, .end = segment->last, .any = any_will_do(reading->run, false)};

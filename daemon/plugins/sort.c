@@ -7,6 +7,7 @@
  * Does not use temporary files: everything must fit into memory. Equal lines are the same bytes, so that neither -r
  * nor the merges need to be stable. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ struct run {
     size_t n_pieces;
     struct line *lines, *spare;
     size_t n_lines;
+    _Atomic bool changed; /* the text, while it was read [relaxed: the join of the loop orders it] */
 };
 
 /* ---- reading ---- */
@@ -95,8 +97,12 @@ static void fill_pieces(struct wsd_worker *self, uint64_t begin, uint64_t end, v
 {
     struct run *run = arg;
 
-    for (uint64_t i = begin; i < end && !wsd_job_cancelled(run->job); i++)
-        lines_find(run->pieces[i].data, run->pieces[i].size, run->lines + run->pieces[i].first);
+    for (uint64_t i = begin; i < end && !wsd_job_cancelled(run->job); i++) {
+        const struct piece *piece = &run->pieces[i];
+
+        if (!lines_find(piece->data, piece->size, run->lines + piece->first, piece->n))
+            atomic_store_explicit(&run->changed, true, memory_order_relaxed);
+    }
 }
 
 static int find_lines(struct run *run, struct wsd_worker *self)
@@ -117,7 +123,9 @@ static int find_lines(struct run *run, struct wsd_worker *self)
     if (!run->lines || !run->spare)
         return -ENOMEM;
     wsd_for(self, 0, run->n_pieces, 1, fill_pieces, run);
-    return 0;
+    return wsd_job_cancelled(run->job)                                 ? -ECANCELED
+           : atomic_load_explicit(&run->changed, memory_order_relaxed) ? -ESTALE
+                                                                       : 0;
 }
 
 /* ---- writing ---- */
@@ -180,7 +188,7 @@ static int sort_all(struct run *run, struct wsd_worker *self, const char *const 
     if (!r && lines_sort(self, run->job, run->lines, run->spare, run->n_lines))
         r = write_lines(run);
     if (r && r != -ECANCELED)
-        return wsd_job_fail(run->job, 2, "%s", error_text(r));
+        return wsd_job_fail(run->job, 2, "%s", r == -ESTALE ? "its input changed while it was sorted" : error_text(r));
     return r || wsd_job_cancelled(run->job) ? 2 : 0;
 }
 

@@ -19,7 +19,7 @@ START_TEST(lines_are_found_with_and_without_last_newline)
     ck_assert_uint_eq(lines_count(text, 0), 0);
     ck_assert_uint_eq(lines_count("\n", 1), 1);
     ck_assert_uint_eq(lines_count(text, sizeof(text) - 1), 4);
-    lines_find(text, sizeof(text) - 1, lines);
+    ck_assert(lines_find(text, sizeof(text) - 1, lines, 4));
     ck_assert_uint_eq(lines[0].size, 3);
     ck_assert_uint_eq(lines[1].size, 0);
     ck_assert_uint_eq(lines[2].size, 5);
@@ -28,13 +28,25 @@ START_TEST(lines_are_found_with_and_without_last_newline)
 }
 END_TEST
 
+/* Others write to a file while it is sorted: there are other lines than were counted. */
+START_TEST(no_more_lines_are_found_than_were_counted)
+{
+    struct line lines[3] = {{.data = NULL}};
+
+    ck_assert(!lines_find("a\nb\nc\n", 6, lines, 2));
+    ck_assert_ptr_null(lines[2].data);
+    ck_assert(!lines_find("a\nb", 3, lines, 3));
+    ck_assert(!lines_find("a", 1, lines, 0));
+    ck_assert(lines_find("", 0, lines, 0));
+}
+END_TEST
+
 static int compare(const char *a, size_t size_a, const char *b, size_t size_b)
 {
     struct line x, y;
 
     /* An empty text has no line; only sizes above 0 here. */
-    lines_find(a, size_a, &x);
-    lines_find(b, size_b, &y);
+    ck_assert(lines_find(a, size_a, &x, 1) && lines_find(b, size_b, &y, 1));
     int r = line_compare(&x, &y);
     ck_assert_int_eq(r > 0, line_compare(&y, &x) < 0);
     return (r > 0) - (r < 0);
@@ -115,7 +127,7 @@ START_TEST(sorted_lines_are_the_same_lines_in_order)
                 text[4 * i + j] = (char)('a' + rand_r(&seed) % 26);
             text[4 * i + 3] = '\n';
         }
-        lines_find(text, n * 4, lines);
+        ck_assert(lines_find(text, n * 4, lines, n));
         for (size_t i = 0; i < n; i++)
             before += (uintptr_t)lines[i].data;
         ck_assert(sort_in_pool(lines, n, workers[_i]));
@@ -145,6 +157,7 @@ int main(void)
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, lines_are_found_with_and_without_last_newline);
+    tcase_add_test(tcase, no_more_lines_are_found_than_were_counted);
     tcase_add_test(tcase, lines_compare_as_bytes_shorter_first);
     tcase_add_loop_test(tcase, sorted_lines_are_the_same_lines_in_order, 0, (int)ARRAY_SIZE(workers));
     tcase_add_loop_test(tcase, cancelled_sort_ends_and_says_so, 0, (int)ARRAY_SIZE(workers));
