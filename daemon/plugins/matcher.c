@@ -581,6 +581,7 @@ int matcher_places(struct matcher *matcher, const char *line, size_t size, match
 static int take_patterns(struct matcher *matcher, const char *text)
 {
     size_t n = 1 + count_newlines(text, strlen(text));
+    uint64_t added = 0;
 
     matcher->patterns = calloc(n, sizeof(*matcher->patterns));
     if (!matcher->patterns)
@@ -593,9 +594,19 @@ static int take_patterns(struct matcher *matcher, const char *text)
 
         if (r)
             return r;
+        added += pattern->added;
         text += size + 1;
     }
-    return 0;
+    return added > PATTERN_ADDED_MAX ? PATTERN_E_LARGE : 0;
+}
+
+/* Whether regcomp() can take all of them. */
+static bool are_short(const struct matcher *matcher)
+{
+    for (size_t i = 0; i < matcher->n_patterns; i++)
+        if (matcher->patterns[i].empty > PATTERN_EMPTY_MAX)
+            return false;
+    return true;
 }
 
 /* 0, TRANSLATION_E_*, SCANNER_E_* or -ENOMEM: what is not 0 leaves the C library to do all. */
@@ -607,6 +618,7 @@ static int make_scanner(struct matcher *matcher, struct translation *translation
         if (r)
             return r;
         matcher->always |= translations[i].always;
+        matcher->asks |= !translations[i].exact;
     }
     if (matcher->always)
         return 0;
@@ -667,7 +679,13 @@ int matcher_init(struct matcher *matcher, const char *text)
                             "pattern too large: it has more than %u bytes and sets with its repeats written out; make "
                             "its repeats smaller",
                             TRANSLATION_POSITIONS_MAX);
-    return r || matcher->places ? take_set(matcher) : 0; /* places are the C library's to find */
+    bool at_once = r || matcher->places; /* places are the C library's to find */
+    if ((at_once || matcher->asks) && !are_short(matcher))
+        return wsd_job_fail(matcher->job, 2,
+                            "pattern too large: with its repeats written out it has more than %u pieces in a row that "
+                            "may match nothing, or more than %u anchors in a row; make its repeats smaller",
+                            PATTERN_EMPTY_MAX, PATTERN_EMPTY_MAX / PATTERN_ANCHOR_WEIGHT);
+    return at_once ? take_set(matcher) : 0;
 }
 
 void matcher_deinit(struct matcher *matcher)

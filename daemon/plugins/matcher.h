@@ -20,6 +20,7 @@ struct matcher {
     bool fold, words, fixed; /* -i, -w, -F; set before matcher_init() */
     bool places;             /* matcher_places() will be called; set before matcher_init() */
     bool always;             /* every line matches */
+    bool asks;               /* what the scanner finds may be no match: the C library knows */
     struct scanner *scanner; /* NULL: the C library matches all */
     struct cache sets;
 };

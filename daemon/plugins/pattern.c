@@ -27,10 +27,20 @@ struct repeat {
     uint64_t min, max;
 };
 
-/* What a group, or the whole, has so far, and its last piece: what an operator would repeat. */
+/* Something that an operator could repeat. */
+struct piece {
+    uint64_t positions; /* bytes and sets, with repeats written out */
+    uint64_t empty;     /* in a row of what may match nothing, written out; an anchor is PATTERN_ANCHOR_WEIGHT */
+    unsigned nested;    /* repeats in repeats */
+    bool consumes;      /* each match of it has a byte */
+};
+
+/* What a group, or the whole, has so far, without its last piece. */
 struct frame {
-    uint64_t positions, last_positions; /* bytes and sets, with repeats written out */
-    unsigned nested, last_nested;       /* repeats in repeats */
+    struct piece sum, last;
+    uint64_t row;  /* the row of empty ones at its end */
+    bool consumes; /* its branch so far */
+    bool has_empty_branch;
 };
 
 struct parser {
@@ -63,47 +73,84 @@ static struct frame *frame_of(const struct parser *parser)
     return &parser->frames[MIN(parser->depth, PATTERN_DEPTH_MAX)];
 }
 
-static void begin_piece(struct parser *parser, uint64_t positions, unsigned nested)
+static uint64_t cap(uint64_t n)
+{
+    return MIN(n, UINT32_MAX);
+}
+
+static void begin_piece(struct parser *parser, struct piece piece)
 {
     struct frame *frame = frame_of(parser);
+    const struct piece *last = &frame->last;
 
-    frame->positions = MIN(frame->positions + frame->last_positions, UINT32_MAX);
-    frame->nested = MAX(frame->nested, frame->last_nested);
-    frame->last_positions = positions;
-    frame->last_nested = nested;
+    frame->sum.positions = cap(frame->sum.positions + last->positions);
+    frame->sum.nested = MAX(frame->sum.nested, last->nested);
+    frame->row = cap(frame->row + last->empty);
+    frame->sum.empty = MAX(frame->sum.empty, frame->row);
+    if (last->consumes) {
+        frame->row = last->empty; /* of which some may be behind its last byte */
+        frame->consumes = true;
+    }
+    frame->last = piece;
 }
 
 static void begin_atom(struct parser *parser)
 {
     parser->atoms++;
-    begin_piece(parser, 1, 0);
+    begin_piece(parser, (struct piece){.positions = 1, .consumes = true});
+}
+
+/* One that may match nothing. */
+static void begin_empty(struct parser *parser, uint64_t weight)
+{
+    parser->atoms++;
+    begin_piece(parser, (struct piece){.positions = 1, .empty = weight});
 }
 
 static void open_group(struct parser *parser)
 {
     parser->deep |= ++parser->depth > PATTERN_DEPTH_MAX;
-    *frame_of(parser) = (struct frame){.positions = 0};
+    *frame_of(parser) = (struct frame){.row = 0};
+}
+
+/* All branches begin at the same place, so a row goes on in the next one. */
+static void end_branch(struct parser *parser)
+{
+    struct frame *frame = frame_of(parser);
+
+    begin_piece(parser, (struct piece){.positions = 0});
+    frame->has_empty_branch |= !frame->consumes;
+    frame->consumes = false;
 }
 
 /* The group becomes the last piece of what is around it. */
 static void close_group(struct parser *parser)
 {
+    end_branch(parser);
     const struct frame *frame = frame_of(parser);
-    uint64_t positions = frame->positions + frame->last_positions;
-    unsigned nested = MAX(frame->nested, frame->last_nested);
+    struct piece group = frame->sum;
 
+    group.consumes = !frame->has_empty_branch;
+    if (!group.consumes)
+        group.empty = MAX(group.empty, 1u);
     parser->depth--;
-    begin_piece(parser, MIN(positions, UINT32_MAX), nested);
+    begin_piece(parser, group);
 }
 
 /* The libraries write a{2,} as aaa*, and a+ as aa*. */
 static void repeat_piece(struct parser *parser, const struct repeat *repeat)
 {
-    struct frame *frame = frame_of(parser);
-    uint64_t by = repeat->max == UNBOUNDED ? repeat->min + 1 : repeat->max;
+    struct piece *last = &frame_of(parser)->last;
+    uint64_t by = MAX(repeat->max == UNBOUNDED ? repeat->min + 1 : repeat->max, 1u);
+    uint64_t optional = repeat->max == UNBOUNDED ? 1 : by - MIN(repeat->min, by);
 
-    frame->last_positions = MIN(frame->last_positions * MAX(by, 1u), UINT32_MAX);
-    frame->last_nested++;
+    last->positions = cap(last->positions * by);
+    last->nested++;
+    if (!last->consumes)
+        last->empty = cap(last->empty * by);
+    else
+        last->empty = cap(2 * last->empty + (last->empty + 1) * optional);
+    last->consumes &= repeat->min > 0;
 }
 
 static void put_text(struct parser *parser, const char *text, size_t size)
@@ -184,7 +231,8 @@ static void parse_anchor(struct parser *parser, size_t size)
         optional |= none;
         parser->p += n;
     }
-    put_other(parser, text, optional ? 0 : size);
+    put_mark(parser, text, optional ? 0 : size);
+    begin_empty(parser, PATTERN_ANCHOR_WEIGHT);
 }
 
 /* What the operator at p, which is one, asks for. False: regcomp() is to complain of it. */
@@ -311,8 +359,12 @@ static void parse_backslash(struct parser *parser)
         parser->p++;
     } else if (strchr("bB<>`'", p[1])) {
         parse_anchor(parser, 2);
-    } else if (strchr("wWsS123456789", p[1])) {
+    } else if (strchr("wWsS", p[1])) {
         put_other(parser, p, 2);
+        parser->p += 2;
+    } else if (strchr("123456789", p[1])) {
+        put_mark(parser, p, 2);
+        begin_empty(parser, 1);
         parser->p += 2;
     } else {
         /* A stray one means nothing; glibc would never find its letter where case is folded. */
@@ -339,6 +391,7 @@ static void parse_group(struct parser *parser)
     } else {
         parser->alternatives |= parser->depth == 0;
         parser->start = true;
+        end_branch(parser);
     }
 }
 
@@ -386,10 +439,10 @@ static int check_limits(struct parser *parser)
         return PATTERN_E_DEPTH;
     while (parser->depth)
         close_group(parser);
-    begin_piece(parser, 0, 0);
-    if (parser->frames->positions > parser->atoms + PATTERN_ADDED_MAX)
+    end_branch(parser);
+    if (parser->frames->sum.positions > parser->atoms + PATTERN_ADDED_MAX)
         return PATTERN_E_LARGE;
-    return parser->frames->nested > PATTERN_NESTED_MAX ? PATTERN_E_NESTED : 0;
+    return parser->frames->sum.nested > PATTERN_NESTED_MAX ? PATTERN_E_NESTED : 0;
 }
 
 static int init(struct pattern *pattern, const char *text, size_t size, bool fold, void (*parse_all)(struct parser *))
@@ -419,7 +472,13 @@ static int init(struct pattern *pattern, const char *text, size_t size, bool fol
         parser.n_must = 0;
     must[parser.n_must] = '\0';
     *pattern = (struct pattern){
-        .source = TAKE(out), .literal = parser.plain && !fold, .must = TAKE(must), .must_size = parser.n_must};
+        .source = TAKE(out),
+        .literal = parser.plain && !fold,
+        .must = TAKE(must),
+        .must_size = parser.n_must,
+        .added = (uint32_t)(MAX(frames->sum.positions, parser.atoms) - parser.atoms),
+        .empty = (uint32_t)frames->sum.empty,
+    };
     return 0;
 }
 

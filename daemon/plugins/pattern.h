@@ -8,12 +8,15 @@
 #include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct pattern {
     char *source; /* the pattern in the words of REG_EXTENDED */
     bool literal; /* nothing but the bytes of `must` */
     char *must;   /* bytes that each matching line has; "" where none are known */
     size_t must_size;
+    uint32_t added; /* bytes and sets by repeats that are written out */
+    uint32_t empty; /* the longest row of what may match nothing, written out */
 };
 
 /* Groups in groups. regcomp() calls itself for each, and does not look at its stack. */
@@ -23,6 +26,11 @@ struct pattern {
 #define PATTERN_NESTED_MAX 16u
 /* Bytes and sets that repeats add when they are written out. More would cost gigabytes, in hyperscan and in regcomp(). */
 #define PATTERN_ADDED_MAX 40000u
+
+/* Pieces in a row that may match nothing, written out, such as 1,000 of a?: the time and memory of regcomp() grow with
+ * the square. An anchor counts as 60 of them: 17 in a row are too many. */
+#define PATTERN_EMPTY_MAX     1000u
+#define PATTERN_ANCHOR_WEIGHT 60u
 
 /* What regcomp() takes and grep refuses. */
 enum {

@@ -246,6 +246,22 @@ for pattern in "${deep// /(}${deep// /)}((a{1,255}){1,255}){1,255}" '((a{1,255})
     bad "too large: ${pattern: -40}: the message names the limit"
   fi
 done
+# What takes the C library minutes, or all of its stack, is refused where it would be asked.
+anchors=$(printf '%64s' '')
+for given in "-o (a?b?){19999}" "-o .{0,4000}x" "-o ${anchors// /\\b}" "${anchors// /^}b" '(a?b?){2000}(c)\2'; do
+  # shellcheck disable=SC2086 # an option and a pattern without blanks
+  AS='timeout 20' refused "too large: ${given:0:40}" 2 search $given "$work/text"
+  if grep -q 'more than 1000 pieces in a row that may match nothing' "$work.got.err"; then
+    good "too large: ${given:0:40}: the message names the limit"
+  else
+    bad "too large: ${given:0:40}: the message names the limit"
+  fi
+done
+lines=$(for _ in 1 2 3; do echo '(a[bc]){9999}'; done)
+refused "too large: all lines count" 2 search "$lines" "$work/text"
+same "at the limit of pieces that may match nothing" -o '.{0,1000}x' "$work/text"
+few=${anchors:0:16}
+same "anchors in a row" "${few// /^}[a-z]" "$work/text"
 deep=$(printf '%60s' '')
 refused "60 repeats in repeats" 2 search "${deep// /(}a${deep// /)*}" "$work/text"
 

@@ -156,6 +156,40 @@ START_TEST(what_repeats_add_is_limited)
 }
 END_TEST
 
+/* The C library's time grows with the square of it. */
+START_TEST(what_may_match_nothing_is_counted)
+{
+    static const struct {
+        const char *text;
+        uint32_t empty;
+    } rows[] = {
+        {"abc", 0},
+        {"a?b?c", 2},
+        {"a?b?ca?", 2},
+        {"(a?b?){100}", 200},
+        {"(a|b?){100}", 100},
+        {"(a?b?c){100}", 4}, /* a byte in each */
+        {".{0,1000}x", 1000},
+        {".{0,1001}x", 1001},
+        {"a{1,500}", 499},
+        {"(abc){0,500}", 500},
+        {"()()()", 3},
+        {"(x*)*y", 1},
+        {"(a)\\1\\1", 2},
+        {"^^^", 3 * PATTERN_ANCHOR_WEIGHT},
+        {"(^)\\b", 2 * PATTERN_ANCHOR_WEIGHT},
+        {"^a$|^b$|^c$", 2 * PATTERN_ANCHOR_WEIGHT}, /* of one and the next */
+    };
+    struct pattern pattern;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        ck_assert_int_eq(pattern_init(&pattern, rows[i].text, strlen(rows[i].text), false), 0);
+        ck_assert_msg(pattern.empty == rows[i].empty, "%s: %u", rows[i].text, pattern.empty);
+        pattern_deinit(&pattern);
+    }
+}
+END_TEST
+
 static int make_nested(unsigned depth)
 {
     char text[3 * PATTERN_NESTED_MAX + 8];
@@ -223,6 +257,7 @@ int main(void)
     tcase_add_test(tcase, what_repeats_add_is_limited);
     tcase_add_test(tcase, repeats_in_repeats_are_limited);
     tcase_add_test(tcase, the_longest_translation_has_room);
+    tcase_add_test(tcase, what_may_match_nothing_is_counted);
     tcase_add_loop_test(tcase, any_bytes_make_a_pattern_without_overrun, 0, 4);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
