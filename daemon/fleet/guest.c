@@ -708,7 +708,7 @@ static void answered(struct bus_question *q, natsMsg *msg)
     case GUEST_LOOKS:
         if (bus_found(msg) == BUS_UNKNOWN)
             wait_to_begin(g, look_for_end);
-        else if ((g->ended_before = last_ended(g, msg)) == g->attempt)
+        else if ((g->ended_before = last_ended(g, msg)) >= g->attempt) /* this try, or one behind it */
             acknowledge(g);
         else if (g->item.parcel && parcel_delivered(g->item.parcel) > DELIVERED_MAX)
             give_up(g);

@@ -267,10 +267,8 @@ static void on_pulled(natsMsg *msg, void *context)
     struct letter_receipt receipt;
     const char *reply = natsMsg_GetReply(msg);
 
-    if (bus_status(msg) != 0) {
-        request_over(i, natsMsg_GetSubject(msg), bus_status(msg));
-        refill(i);
-    } else if (reply && letter_get_receipt(reply, &receipt)) {
+    /* A job is one whatever its headers say: only the server's own messages have no receipt. */
+    if (reply && letter_get_receipt(reply, &receipt)) {
         struct pull *p = pull_of(i, receipt.consumer);
 
         if (p) {
@@ -280,6 +278,9 @@ static void on_pulled(natsMsg *msg, void *context)
                 p->clean_usec = p->had_usec + QUIET_USEC;
         }
         guests_take(i->guests, msg, &receipt);
+    } else if (bus_status(msg) != 0) {
+        request_over(i, natsMsg_GetSubject(msg), bus_status(msg));
+        refill(i);
     }
     natsMsg_Destroy(msg);
 }

@@ -28,7 +28,8 @@
 #define ROLL_USEC    5000000u /* and for all of them */
 #define NODES_MAX    1024u    /* that are shown */
 
-#define PLAIN_MAX     96u /* of a name or a version */
+#define PLAIN_MAX     96u  /* of a name or a version */
+#define CONSUMER_MAX  128u /* of the name of a consumer (in.c) */
 #define PLAIN_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@+~-"
 
 static int no_server(const struct login *login, natsStatus s)
@@ -190,14 +191,29 @@ static uint64_t oldest_of(natsConnection *nc, const json_t *c)
     return age;
 }
 
-static void show_consumer(natsConnection *nc, const json_t *c, bool json, bool first)
+/* Whether it is a name, or a version: nothing that a terminal or a page takes for more. */
+static bool is_plain_text(const char *text, size_t most)
+{
+    size_t n = text ? strlen(text) : 0;
+
+    return n && n <= most && strspn(text, PLAIN_LETTERS) == n;
+}
+
+static bool is_plain(const json_t *j)
+{
+    return is_plain_text(json_string_value(j), PLAIN_MAX);
+}
+
+/* n: of those shown before. */
+static void show_consumer(natsConnection *nc, const json_t *c, bool json, unsigned *n)
 {
     const char *name = json_string_value(json_object_get(c, "name"));
     json_int_t waiting = json_integer_value(json_object_get(c, "num_pending")),
                held = json_integer_value(json_object_get(c, "num_ack_pending")),
                again = json_integer_value(json_object_get(c, "num_redelivered")),
                nodes = json_integer_value(json_object_get(c, "num_waiting"));
-    const char *plugin = name ? strchr(name, '_') : NULL;
+    /* others may make consumers, too */
+    const char *plugin = is_plain_text(name, CONSUMER_MAX) ? strchr(name, '_') : NULL;
 
     if (!plugin || !letter_is_name(plugin + 1, strcspn(plugin + 1, "+"), CODEC_NAME_MAX) ||
         (!json && waiting + held + again == 0))
@@ -207,17 +223,19 @@ static void show_consumer(natsConnection *nc, const json_t *c, bool json, bool f
         printf("%s{\"class\":\"%.*s\",\"plugin\":\"%s\",\"waiting\":%" JSON_INTEGER_FORMAT
                ",\"held\":%" JSON_INTEGER_FORMAT ",\"redelivered\":%" JSON_INTEGER_FORMAT
                ",\"requests\":%" JSON_INTEGER_FORMAT ",\"oldest_usec\":%" PRIu64 "}",
-               first ? "" : ",", (int)(plugin - name), name, plugin + 1, waiting, held, again, nodes, oldest);
+               *n ? "," : "", (int)(plugin - name), name, plugin + 1, waiting, held, again, nodes, oldest);
     else
         printf("%-5.*s %-20s %10" JSON_INTEGER_FORMAT " waiting, the oldest for %" PRIu64 " s %8" JSON_INTEGER_FORMAT
                " held %8" JSON_INTEGER_FORMAT " redelivered\n",
                (int)(plugin - name), name, plugin + 1, waiting, oldest / 1000000, held, again);
+    ++*n;
 }
 
 static int show_consumers(natsConnection *nc, bool json)
 {
     char request[64];
     json_int_t total = 1;
+    unsigned n = 0;
 
     for (json_int_t at = 0; at < total;) {
         snprintf(request, sizeof(request), "{\"offset\":%" JSON_INTEGER_FORMAT "}", at);
@@ -229,7 +247,7 @@ static int show_consumers(natsConnection *nc, bool json)
         }
         list = json_object_get(j, "consumers");
         for (size_t i = 0; i < json_array_size(list); i++)
-            show_consumer(nc, json_array_get(list, i), json, at + (json_int_t)i == 0);
+            show_consumer(nc, json_array_get(list, i), json, &n);
         total = json_integer_value(json_object_get(j, "total"));
         at += (json_int_t)json_array_size(list);
         total = json_array_size(list) ? total : at;
@@ -239,15 +257,6 @@ static int show_consumers(natsConnection *nc, bool json)
 }
 
 /* --- the machines ------------------------------------------------------------------------------------------------- */
-
-/* Whether it is a name, or a version: nothing that a terminal or a page takes for more. */
-static bool is_plain(const json_t *j)
-{
-    const char *text = json_string_value(j);
-    size_t n = text ? strlen(text) : 0;
-
-    return n && n <= PLAIN_MAX && strspn(text, PLAIN_LETTERS) == n;
-}
 
 /* Copies a field that is such, and leaves any other. */
 static void take_field(json_t *to, const json_t *from, const char *key, bool (*is)(const json_t *j))

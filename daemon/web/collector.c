@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <limits.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -90,7 +91,7 @@ static const char *user_of(uint32_t uid)
 {
     static struct {
         uint32_t uid;
-        char name[33]; /* "": none is here */
+        char name[LOGIN_NAME_MAX]; /* "": none is here */
     } known[256];
     size_t at = uid % ARRAY_SIZE(known);
 

@@ -81,16 +81,19 @@ static int wrong(const char *words, const char *value)
 static int read_token(struct settings *s, const char *path)
 {
     FILE *f = fopen(path, "re");
-    bool whole = f && fgets(s->guard.token, sizeof(s->guard.token), f);
+    char line[sizeof(s->guard.token) + 2] = ""; /* with its end, so that a longer one is seen */
+    bool whole = f && fgets(line, sizeof(line), f);
+    size_t n = strcspn(line, "\r\n");
 
     if (!f) {
         complain("%s: %s", path, strerror(errno));
         return CODE_NOT_FOUND;
     }
     fclose(f);
-    s->guard.token[strcspn(s->guard.token, "\n")] = 0;
-    if (!whole || strlen(s->guard.token) < 16)
+    if (!whole || n < 16 || n >= sizeof(s->guard.token))
         return wrong("a token of 16 to 64 characters is wanted in its first line", path);
+    line[n] = 0;
+    memcpy(s->guard.token, line, n + 1);
     return -1;
 }
 

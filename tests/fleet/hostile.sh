@@ -70,17 +70,21 @@ check "a question with another way back has no answer" asked_elsewhere
 
 refused() { grep -hc 'is no job: ' "$WORK/node-there/fleet.log" "$WORK/node-other/fleet.log" | awk '{ n += $1 } END { print n }'; }
 is_refused_more() { [ "$(refused)" -gt "$1" ]; }
-no_job() { # WORDS: the message on standard input is refused by a node, which says why, and is away
+no_job() { # WORDS [SUBJECT [ID]]: the message on standard input is refused by a node, which says why, and is away
   local before
   cat >"$WORK/message"
   before=$(refused)
-  parts publish "${2:-wsd.job.00.norm.ledger}" <"$WORK/message" && wait_until is_refused_more "$before" && wait_until in_stream 0 &&
+  parts publish "${2:-wsd.job.00.norm.ledger}" "${@:3}" <"$WORK/message" && wait_until is_refused_more "$before" && wait_until in_stream 0 &&
     grep -qE "is no job: $1" "$WORK/node-there/fleet.log" "$WORK/node-other/fleet.log"
 }
 huge() { head -c 1000000 /dev/urandom | no_job ''; }
 check "a megabyte of noise" huge
 nothing() { no_job 'a message that ends in the middle' </dev/null; }
 check "nothing" nothing
+status() { # in a header, as in the server's word that no job has come
+  no_job 'a message that ends in the middle' wsd.job.00.norm.ledger $'status\r\nStatus: 404' </dev/null
+}
+check "nothing, with a server's status" status
 size=$(wc -c <"$LETTER")
 for n in 1 15 16 $((size / 2)) $((size - 1)); do
   cut_at() { head -c "$1" "$LETTER" | no_job 'a message that ends in the middle'; }
