@@ -41,6 +41,7 @@ check "and above: 64" of_persons 65 "64 persons are given already"
 check "a history that has no directory: 66" says 66 "No such file" "$WEB" --history="$WORK/none/history"
 check "a history that is no file: 74" says 74 "no regular file" "$WEB" --history=/dev/null
 check "a token that is too short: 64" says 64 "16 to 64 characters" "$WEB" --token-file <(echo short)
+check "one that is too long: 64" says 64 "16 to 64 characters" "$WEB" --token-file <(printf '%065d\n' 0)
 check "no file of a token: 66" says 66 "No such file" "$WEB" --token-file "$WORK/none"
 nine_places() {
   local i places=()
