@@ -36,9 +36,8 @@
 #include "fleet/parts.h"
 #include "fleet/still.h"
 
-#define AGAIN_USEC    500000u    /* before the server is asked again, which did not answer */
-#define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
-#define DELIVERED_MAX 10u        /* a job that so many nodes have not ended is dead */
+#define AGAIN_USEC    500000u /* before the server is asked again, which did not answer */
+#define DELIVERED_MAX 10u     /* a job that so many nodes have not ended is dead */
 
 #define REFUSED_USEC 60000000u /* a job that wsd has no room for is kept for so long, before it is given back */
 #define LIVE_USEC    250000u   /* between two messages about a job that runs */
@@ -165,13 +164,13 @@ static void leave(struct guest *g, bool given_back)
 /* Not begun, or may begin again: another node gets it, or this one once more. */
 static void give_back(struct guest *g)
 {
-    char words[64];
+    char words[LETTER_ANSWER];
 
     mark_release(&g->mark);
-    int n = snprintf(words, sizeof(words), "-NAK {\"delay\":%u}", BACK_NSEC);
+    letter_give_back(g->receipt, words);
     if (!g->item.parcel &&
         g->connection == bus_connection(g->guests->options.bus)) /* else its number may be another's */
-        (void)bus_tell(g->guests->options.bus, g->receipt, NULL, words, (size_t)n);
+        (void)bus_tell(g->guests->options.bus, g->receipt, NULL, words, strlen(words));
     g->guests->counters.given_back++;
     leave(g, true);
 }

@@ -14,6 +14,9 @@
 
 #include "base/cleanup.h"
 
+#define BACK_NSEC     UINT64_C(500000000)   /* before a message that was given back is handed out again */
+#define BACK_MAX_NSEC UINT64_C(30000000000) /* the same, at most */
+
 const char *const letter_classes[N_CLASSES] = {"hi", "norm", "lo"};
 
 /* --- subjects ----------------------------------------------------------------------------------------------------- */
@@ -121,6 +124,17 @@ bool letter_get_receipt(const char *reply, struct letter_receipt *ret)
     /* $JS.ACK.STREAM.CONSUMER.DELIVERED.STREAM-SEQUENCE.CONSUMER-SEQUENCE.TIME.PENDING */
     return sscanf(reply, "$JS.ACK.%127[^.].%127[^.].%" SCNu64 ".%" SCNu64 ".", stream, ret->consumer, &ret->delivered,
                   &ret->sequence) == 4;
+}
+
+void letter_give_back(const char *reply, char ret[static LETTER_ANSWER])
+{
+    struct letter_receipt receipt = {.delivered = 1};
+    uint64_t pause = BACK_NSEC;
+
+    (void)letter_get_receipt(reply, &receipt);
+    for (uint64_t i = 1; i < receipt.delivered && pause < BACK_MAX_NSEC; i++)
+        pause *= 2;
+    snprintf(ret, LETTER_ANSWER, "-NAK {\"delay\":%" PRIu64 "}", MIN(pause, BACK_MAX_NSEC));
 }
 
 /* --- bytes -------------------------------------------------------------------------------------------------------- */

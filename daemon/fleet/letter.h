@@ -147,3 +147,8 @@ struct letter_receipt {
 };
 /* False: it is no such subject. */
 bool letter_get_receipt(const char *reply, struct letter_receipt *ret);
+
+#define LETTER_ANSWER 64u
+/* What is answered to give a message back. It is handed out again after half a second, and after twice as long each
+ * time, up to half a minute: a machine that can take none for a while is not taken for one that the job has killed. */
+void letter_give_back(const char *reply, char ret[static LETTER_ANSWER]);

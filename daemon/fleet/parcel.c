@@ -20,10 +20,9 @@
 #include "fleet/bus.h"
 #include "fleet/still.h"
 
-#define HURRY_USEC 20000u     /* ends that are there are stored then, though others are not */
-#define AGAIN_USEC 500000u    /* before the server is asked again, which did not answer */
-#define BACK_NSEC  500000000u /* before a parcel that was given back is handed out again */
-#define TAG        17u        /* with NUL */
+#define HURRY_USEC 20000u  /* ends that are there are stored then, though others are not */
+#define AGAIN_USEC 500000u /* before the server is asked again, which did not answer */
+#define TAG        17u     /* with NUL */
 
 enum stage {
     PARCEL_FILLS,
@@ -80,12 +79,12 @@ static void parcel_free(struct parcel *p)
 
 static void answer_server(const struct parcel *p)
 {
-    char words[64] = "+ACK";
+    char words[LETTER_ANSWER] = "+ACK";
 
     if (p->bad)
         snprintf(words, sizeof(words), "+TERM");
     else if (p->back)
-        snprintf(words, sizeof(words), "-NAK {\"delay\":%u}", BACK_NSEC);
+        letter_give_back(p->receipt, words);
     (void)bus_tell(p->parcels->options.bus, p->receipt, NULL, words, strlen(words));
 }
 

@@ -530,6 +530,25 @@ START_TEST(receipts_are_read)
 }
 END_TEST
 
+START_TEST(what_is_given_back_again_comes_later)
+{
+    static const char *const pauses[] = {"500000000",  "500000000",   "1000000000",  "2000000000", "4000000000",
+                                         "8000000000", "16000000000", "30000000000", "30000000000"};
+    char reply[80], words[LETTER_ANSWER], wanted[LETTER_ANSWER];
+
+    for (unsigned i = 0; i < ARRAY_SIZE(pauses); i++) {
+        snprintf(reply, sizeof(reply), "$JS.ACK.WSD_JOBS.norm_fib.%u.1234.7.1700000000000000000.5", i);
+        letter_give_back(reply, words);
+        snprintf(wanted, sizeof(wanted), "-NAK {\"delay\":%s}", pauses[i]);
+        ck_assert_str_eq(words, wanted);
+    }
+    letter_give_back("$JS.ACK.WSD_JOBS.norm_fib.18446744073709551615.1234.7.1700000000000000000.5", words);
+    ck_assert_str_eq(words, "-NAK {\"delay\":30000000000}");
+    letter_give_back("", words);
+    ck_assert_str_eq(words, "-NAK {\"delay\":500000000}");
+}
+END_TEST
+
 /* What wsd-fleet of this version sends: a later one has to read it. */
 static const char golden_job[] =
     "57016f0001000000490000000500000008011210abababababababababababababababab1a0f636865636b73756d3a73"
@@ -642,6 +661,7 @@ int main(void)
     tcase_add_test(c, parcels_have_subjects_that_no_letter_has);
     tcase_add_test(c, subjects_have_names_only);
     tcase_add_test(c, receipts_are_read);
+    tcase_add_test(c, what_is_given_back_again_comes_later);
     tcase_add_loop_test(c, a_job_of_another_version_is_read, 0, 2);
     tcase_add_loop_test(c, an_end_of_another_version_is_read, 0, 2);
     suite_add_tcase(s, c);
