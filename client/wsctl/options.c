@@ -96,29 +96,29 @@ static int next_option(struct ctl *ctl, int argc, char **argv, const char *lette
     switch (c) {
     case OPT_SOCKET:
         ctl->socket = optarg;
-        return TAKEN;
+        break;
     case OPT_HOST:
         ctl->tls.host = optarg;
-        return TAKEN;
+        break;
     case OPT_CERT:
         ctl->tls.certificate = optarg;
-        return TAKEN;
+        break;
     case OPT_KEY:
         ctl->tls.key = optarg;
-        return TAKEN;
+        break;
     case OPT_CA:
         ctl->tls.ca = optarg;
-        return TAKEN;
+        break;
     case OPT_JSON:
         ctl->json = true;
-        return TAKEN;
+        break;
     case 'q':
     case OPT_QUIET:
         ctl->quiet = true;
-        return TAKEN;
+        break;
     case OPT_NO_PROGRESS:
         ctl->no_progress = true;
-        return TAKEN;
+        break;
     case 'h':
     case OPT_HELP:
         if (!ctl->verb)
@@ -138,6 +138,7 @@ static int next_option(struct ctl *ctl, int argc, char **argv, const char *lette
     default:
         return c; /* -1 is CTL_END */
     }
+    return TAKEN;
 }
 
 int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit)

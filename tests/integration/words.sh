@@ -60,7 +60,7 @@ still_the_jobs() { # what is behind a plugin is its own
     expect_output $'-h\nx' wsctl map echo -h ::: x && expect_output --json wsctl submit -- echo --json || return 1
   # options of ours behind the plugin end where the job's arguments begin
   echo precious >"$WORK/precious"
-  expect_output $'-o\nx' wsctl submit echo --quiet -o x &&
+  expect_output $'-o\n'"$WORK/precious" wsctl submit echo --quiet -o "$WORK/precious" &&
     expect_output $'-i\n--quiet' wsctl submit echo --no-progress --quiet -i --quiet &&
     expect_output $'--unknown' wsctl submit echo --quiet --timeout 1min --unknown && [ "$(cat "$WORK/precious")" = precious ]
 }
